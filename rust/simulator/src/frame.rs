@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::network::{HostId, HostNetwork, SharedWire, Weather, Wire, describe};
 use crate::roles::Graveyard;
 use crate::schedule::{DriverPlan, NamePlan};
+use crate::truth::Finding;
 
 /// While nothing happens, each step is longer than the previous one by this factor.
 const IDLE_GROWTH: i64 = 8;
@@ -23,6 +24,17 @@ pub struct FramePlan<'a> {
     pub network_seed: u64,
     /// Shortest and longest step in nanoseconds.
     pub step_ns: (i64, i64),
+}
+
+/// The finding of a schedule.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The broken rule.
+    pub finding: Finding,
+    /// Time of the finding, in nanoseconds after the start of the schedule.
+    pub after_ns: i64,
+    /// All counters of all drivers at that time.
+    pub counters: String,
 }
 
 /// The hosts of a schedule with events of the type `E`.
@@ -83,6 +95,15 @@ impl<E: Clone> WorldFrame<E> {
             let after = (now_ns - START_NS) as f64 / 1e9;
             tell(format!("{after:.6} {}", describe(passing)));
         }));
+    }
+
+    /// Returns a finding of this moment as the failure of the schedule.
+    pub fn failure(&self, finding: Finding, counters: String) -> Failure {
+        Failure {
+            finding,
+            after_ns: self.clock.now_ns() - START_NS,
+            counters,
+        }
     }
 
     /// Arranges that an event happens at a time.

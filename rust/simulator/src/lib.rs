@@ -26,9 +26,10 @@ pub use archive::{
     FollowingSchedule, FollowingWorld, NamedKill, PublishingOutcome, PublishingSchedule,
     PublishingWorld, RecordKind, StreamForm, Victim,
 };
+pub use frame::Failure;
 pub use schedule::{Edition, Schedule};
 pub use truth::Finding;
-pub use world::{Failure, Outcome, World};
+pub use world::{Outcome, World};
 
 /// Seeds with schedules that have found a defect.
 pub const KEPT_SEEDS: [(u64, Edition); 4] = [

@@ -9,7 +9,7 @@ use fastrand::Rng;
 
 use crate::checks::{CounterChecks, CounterIdChecks, DatagramChecks, check_timeouts};
 use crate::clock::START_NS;
-use crate::frame::{FramePlan, WorldFrame};
+use crate::frame::{Failure, FramePlan, WorldFrame};
 use crate::host::Host;
 use crate::network::WireCounts;
 use crate::roles::{Conversation, Publisher, RoleEnvironment, SimulatedSubscriber};
@@ -49,17 +49,6 @@ impl Outcome {
             *slowest = other.max(*slowest);
         }
     }
-}
-
-/// The finding of a schedule.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The broken rule.
-    pub finding: Finding,
-    /// Time of the finding, in nanoseconds after the start of the schedule.
-    pub after_ns: i64,
-    /// All counters of all drivers at that time.
-    pub counters: String,
 }
 
 /// A stream's publisher and subscribers.
@@ -166,11 +155,8 @@ impl World {
     pub fn run(mut self) -> Result<Outcome, Failure> {
         // Discards the rows that another schedule on this thread has reached.
         Reached::take();
-        self.pass_time().map_err(|finding| Failure {
-            finding,
-            after_ns: self.frame.clock.now_ns() - START_NS,
-            counters: self.frame.counters_text(),
-        })?;
+        self.pass_time()
+            .map_err(|finding| self.frame.failure(finding, self.frame.counters_text()))?;
         Ok(Outcome {
             published: self.truth.published(),
             received: self.truth.received(),

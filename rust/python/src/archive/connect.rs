@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::client::PyAeronArchive;
-use super::credentials::{Credentials, GivenCredentials};
+use super::credentials::GivenCredentials;
 use super::errors::from_archive;
 use super::link::{Link, Notices};
 use crate::argument::{self, Argument, Callable, Instance};
@@ -210,8 +210,6 @@ fn is_local(channel: &str) -> bool {
             matches!(host, "localhost" | "127.0.0.1" | "[::1]")
         })
     })
-}
-
 }
 
 /// Connects an Aeron client to an archive, and waits for the connection.

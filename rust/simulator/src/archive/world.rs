@@ -13,9 +13,9 @@ use super::server::ArchiveServer;
 use super::site::Site;
 use crate::checks::CounterChecks;
 use crate::clock::START_NS;
+use crate::frame::Failure;
 use crate::schedule::SECOND;
 use crate::truth::Finding;
-use crate::world::Failure;
 
 /// Time for which a fault may still cause failures after its end.
 const AFTERMATH_NS: i64 = 6 * SECOND;
@@ -134,11 +134,8 @@ impl ArchiveWorld {
     /// # Errors
     /// An archive, a driver or a client broke a rule.
     pub fn run(mut self) -> Result<ArchiveOutcome, Failure> {
-        self.pass_time().map_err(|finding| Failure {
-            finding,
-            after_ns: self.site.frame.clock.now_ns() - START_NS,
-            counters: self.state_text(),
-        })?;
+        self.pass_time()
+            .map_err(|finding| self.site.frame.failure(finding, self.state_text()))?;
         Ok(ArchiveOutcome {
             published: self.ledger.published(),
             received: self.ledger.received(),

@@ -12,12 +12,12 @@ mod subscriber;
 use std::sync::Arc;
 
 use aeron_agent::NanoClock;
-use aeron_client::{Aeron, Context};
+use aeron_client::{Aeron, Context, Error, ErrorCode, PendingOperation};
 
 use crate::clock::VirtualClock;
 use crate::host::Host;
 use crate::network::HostId;
-use crate::truth::Truth;
+use crate::truth::{Finding, Truth};
 
 pub use conversation::{Conversation, ConversationPlan};
 pub use publisher::{Publisher, PublisherPlan};
@@ -29,6 +29,50 @@ pub const DRIVER_TIMEOUT_MS: u64 = 5_000;
 
 /// Time before a role repeats a request that the driver refused because a resource is still closing, in nanoseconds.
 const RETRY_NS: i64 = 50_000_000;
+
+/// Destinations that the driver has not accepted yet, with their pending commands.
+type MissingDestinations<T> = Vec<(String, Option<PendingOperation<T>>)>;
+
+/// Adds destinations until the driver has accepted them. The driver refuses a destination while the lookup of its name
+/// fails, or while a previous subscription still uses its address.
+fn add_missing<T: Clone>(
+    missing: &mut MissingDestinations<T>,
+    adds_from_ns: &mut i64,
+    now_ns: i64,
+    add: impl Fn(&str) -> Option<PendingOperation<T>>,
+) {
+    missing.retain_mut(|(channel, command)| match command {
+        None if now_ns < *adds_from_ns => true,
+        None => {
+            *command = add(channel);
+            true
+        }
+        Some(operation) => match operation.poll() {
+            Ok(Some(_)) => false,
+            Ok(None) => true,
+            Err(_) => {
+                *command = None;
+                *adds_from_ns = now_ns + RETRY_NS;
+                true
+            }
+        },
+    });
+}
+
+/// Whether a driver has refused a request only temporarily. Any other refusal of a running driver is a finding. All
+/// other errors mean that the driver or the client has ended.
+fn is_temporary(error: Error, resource: &str) -> Result<bool, Finding> {
+    match error {
+        Error::Registration {
+            code: ErrorCode::ResourceTemporarilyUnavailable | ErrorCode::UnknownHost,
+            ..
+        } => Ok(true),
+        Error::Registration { code, message, .. } => {
+            Err(format!("{resource} refused: {code:?} {message}"))
+        }
+        _ => Ok(false),
+    }
+}
 
 /// Environment of a role during a turn.
 pub struct RoleEnvironment<'a> {

@@ -1,16 +1,16 @@
 //! [`Publisher`]: adds a publication, and publishes the messages of the schedule.
 
 use aeron_client::{
-    Aeron, AppendError, BufferClaim, Error, ErrorCode, ExclusivePublication, OfferError,
-    PendingOperation, Publication,
+    Aeron, AppendError, BufferClaim, Error, ExclusivePublication, OfferError, PendingOperation,
+    Publication,
 };
 use aeron_memory::log::Positions;
 use aeron_protocol::frame::{DataHeader, flags};
 use fastrand::Rng;
 
 use super::{
-    CurrentDriver, Graveyard, MessageCounter, RETRY_NS, Reconnections, RoleEnvironment,
-    client_context,
+    CurrentDriver, Graveyard, MessageCounter, MissingDestinations, RETRY_NS, Reconnections,
+    RoleEnvironment, add_missing, client_context, is_temporary,
 };
 use crate::host::Host;
 use crate::network::HostId;
@@ -62,7 +62,7 @@ pub struct Publisher {
     counter: MessageCounter,
     state: PublisherState,
     /// Destinations that the driver has not confirmed, with their pending commands.
-    missing: Vec<(String, Option<PendingOperation<i64>>)>,
+    missing: MissingDestinations<i64>,
     /// Time at which the publisher repeats a request that the driver has temporarily refused.
     adds_from_ns: i64,
     backlog: usize,
@@ -342,49 +342,22 @@ impl Publisher {
                 });
                 Ok(1)
             }
-            // A running driver refuses requests only temporarily: any other refusal is a finding. All other errors mean
-            // that the driver or the client has ended.
-            Err(Error::Registration {
-                code: ErrorCode::ResourceTemporarilyUnavailable | ErrorCode::UnknownHost,
-                ..
-            }) => {
-                self.adds_from_ns = environment.clock.now_ns() + RETRY_NS;
-                self.state = PublisherState::Away;
-                Ok(1)
-            }
-            Err(Error::Registration { code, message, .. }) => Err(format!(
-                "publication on {} refused: {code:?} {message}",
-                self.plan.channel
-            )),
-            Err(_) => {
+            Err(error) => {
+                let resource = format!("publication on {}", self.plan.channel);
+                if is_temporary(error, &resource)? {
+                    self.adds_from_ns = environment.clock.now_ns() + RETRY_NS;
+                }
                 self.state = PublisherState::Away;
                 Ok(1)
             }
         }
     }
 
-    /// Adds destinations until the driver has accepted them. The driver refuses a destination while the lookup of its
-    /// name fails.
     fn add_missing(&mut self, now_ns: i64) {
-        let PublisherState::Open(Open { handle, .. }) = &self.state else {
-            return;
-        };
-        self.missing.retain_mut(|(channel, command)| match command {
-            None if now_ns < self.adds_from_ns => true,
-            None => {
-                *command = handle.add_destination(channel);
-                true
-            }
-            Some(operation) => match operation.poll() {
-                Ok(Some(_)) => false,
-                Ok(None) => true,
-                Err(_) => {
-                    *command = None;
-                    self.adds_from_ns = now_ns + RETRY_NS;
-                    true
-                }
-            },
-        });
+        if let PublisherState::Open(Open { handle, .. }) = &self.state {
+            let add = |channel: &str| handle.add_destination(channel);
+            add_missing(&mut self.missing, &mut self.adds_from_ns, now_ns, add);
+        }
     }
 
     fn offer(&mut self, environment: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {

@@ -5,11 +5,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aeron_client::{
-    Aeron, Context, Error, ErrorCode, Fragment, FragmentAssembler, Image, ImageHandler,
-    PendingOperation, Subscription,
+    Aeron, Context, Fragment, FragmentAssembler, Image, ImageHandler, PendingOperation,
+    Subscription,
 };
 
-use super::{CurrentDriver, Graveyard, RETRY_NS, Reconnections, RoleEnvironment, client_context};
+use super::{
+    CurrentDriver, Graveyard, MissingDestinations, RETRY_NS, Reconnections, RoleEnvironment,
+    add_missing, client_context, is_temporary,
+};
 use crate::host::Host;
 use crate::network::HostId;
 use crate::payload::Message;
@@ -60,7 +63,7 @@ pub struct SimulatedSubscriber {
     /// Time at which the subscriber repeats a request that the driver has temporarily refused.
     adds_from_ns: i64,
     /// Destinations that the driver has not accepted yet, with their pending commands.
-    missing: Vec<(String, Option<PendingOperation<()>>)>,
+    missing: MissingDestinations<()>,
     /// Commands for the removal of destinations. They are kept until the subscriber leaves.
     removed: Vec<PendingOperation<()>>,
     /// Current images.
@@ -305,47 +308,22 @@ impl SimulatedSubscriber {
                 self.state = SubscriberState::Open(subscription);
                 Ok(1)
             }
-            Err(Error::Registration {
-                code: ErrorCode::ResourceTemporarilyUnavailable | ErrorCode::UnknownHost,
-                ..
-            }) => {
-                self.adds_from_ns = environment.clock.now_ns() + RETRY_NS;
-                self.state = SubscriberState::Away;
-                Ok(1)
-            }
-            Err(Error::Registration { code, message, .. }) => Err(format!(
-                "subscription on {} refused: {code:?} {message}",
-                self.plan.channel
-            )),
-            Err(_) => {
+            Err(error) => {
+                let resource = format!("subscription on {}", self.plan.channel);
+                if is_temporary(error, &resource)? {
+                    self.adds_from_ns = environment.clock.now_ns() + RETRY_NS;
+                }
                 self.state = SubscriberState::Away;
                 Ok(1)
             }
         }
     }
 
-    /// Adds destinations until the driver has accepted them. The driver may refuse them at first, because the previous
-    /// subscription may still use their addresses.
     fn add_missing(&mut self, now_ns: i64) {
-        let SubscriberState::Open(subscription) = &self.state else {
-            return;
-        };
-        self.missing.retain_mut(|(channel, command)| match command {
-            None if now_ns < self.adds_from_ns => true,
-            None => {
-                *command = subscription.async_add_destination(channel).ok();
-                true
-            }
-            Some(operation) => match operation.poll() {
-                Ok(Some(_)) => false,
-                Ok(None) => true,
-                Err(_) => {
-                    *command = None;
-                    self.adds_from_ns = now_ns + RETRY_NS;
-                    true
-                }
-            },
-        });
+        if let SubscriberState::Open(subscription) = &self.state {
+            let add = |channel: &str| subscription.async_add_destination(channel).ok();
+            add_missing(&mut self.missing, &mut self.adds_from_ns, now_ns, add);
+        }
     }
 
     fn poll(&mut self, environment: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {

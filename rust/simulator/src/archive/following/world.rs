@@ -8,10 +8,10 @@ use super::observed::ObservedRecordings;
 use super::plan::{FollowingSchedule, NamedKill, Victim};
 use super::source::FollowedSource;
 use crate::clock::START_NS;
+use crate::frame::Failure;
 use crate::network::HostId;
 use crate::schedule::{MS, SECOND};
 use crate::truth::Finding;
-use crate::world::Failure;
 
 /// Time for which the sources publish after the last fault.
 const CALM_WORK_NS: i64 = 4 * SECOND;
@@ -172,11 +172,7 @@ impl FollowingWorld {
     pub fn run(mut self) -> Result<FollowingOutcome, Failure> {
         self.pass_time()
             .and_then(|()| self.outcome())
-            .map_err(|finding| Failure {
-                finding,
-                after_ns: self.site.frame.clock.now_ns() - START_NS,
-                counters: self.state_text(),
-            })
+            .map_err(|finding| self.site.frame.failure(finding, self.state_text()))
     }
 
     fn outcome(&self) -> Result<FollowingOutcome, Finding> {

@@ -9,10 +9,10 @@ use super::super::site::Site;
 use super::plan::PublishingSchedule;
 use super::publisher::PublishingProcess;
 use crate::clock::START_NS;
+use crate::frame::Failure;
 use crate::network::HostId;
 use crate::schedule::{MS, SECOND};
 use crate::truth::Finding;
-use crate::world::Failure;
 
 /// Time for which the publishers offer messages after the last fault.
 const CALM_WORK_NS: i64 = 2 * SECOND;
@@ -144,11 +144,7 @@ impl PublishingWorld {
     pub fn run(mut self) -> Result<PublishingOutcome, Failure> {
         self.pass_time()
             .and_then(|()| self.outcome())
-            .map_err(|finding| Failure {
-                finding,
-                after_ns: self.site.frame.clock.now_ns() - START_NS,
-                counters: self.state_text(),
-            })
+            .map_err(|finding| self.site.frame.failure(finding, self.state_text()))
     }
 
     fn outcome(&self) -> Result<PublishingOutcome, Finding> {
