@@ -1,4 +1,5 @@
-//! The tests of this crate, in one program. It is built and linked once. Tests that need a process or a build of their own have their own programs.
+//! The tests of this crate, in one program. It is built and linked once. Tests that need a process or a build of their
+//! own have their own programs.
 
 mod broadcast;
 mod captures;

@@ -143,7 +143,7 @@ impl AeronArchive {
         self.shared.control_session_id
     }
 
-    /// Returns the id of the archive. Returns [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) if the archive is too
+    /// Returns the id of the archive. Returns [`NULL_VALUE`] if the archive is too
     /// old to report it.
     #[must_use]
     pub fn archive_id(&self) -> i64 {
@@ -151,7 +151,7 @@ impl AeronArchive {
     }
 
     /// Returns the correlation id of the last request;
-    /// [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the first request.
+    /// [`NULL_VALUE`] before the first request.
     ///
     /// # Errors
     /// [`ArchiveClientError::ReentrantCall`] in a handler.
