@@ -268,11 +268,12 @@ def waiting_methods() -> Iterator[str]:
     )
     for path in STUBS.glob("*.pyi"):
         for found in ast.parse(path.read_text()).body:
-            if not isinstance(found, ast.ClassDef):
+            if not isinstance(found, ast.ClassDef) or not hasattr(aeron, found.name):
                 continue
-            if pattern.search(ast.get_docstring(found) or ""):
+            kind = getattr(aeron, found.name)
+            if pattern.search(kind.__doc__ or ""):
                 yield found.name
             for method in found.body:
-                is_public = isinstance(method, ast.FunctionDef) and not method.name.startswith("async_")
-                if is_public and pattern.search(ast.get_docstring(method) or ""):
+                is_public = isinstance(method, ast.FunctionDef) and not method.name.startswith(("async_", "_"))
+                if is_public and pattern.search(getattr(kind, method.name).__doc__ or ""):
                     yield f"{found.name}.{method.name}"
