@@ -44,6 +44,7 @@ from aeron._stubs.extensions import (
     RecordingInfo,
     RetentionOutcome,
     RetentionPolicy,
+    _policy_of,
 )
 from aeron._stubs.handlers import Action, FragmentAssembler, Header
 from aeron._stubs.idle import (
@@ -195,6 +196,7 @@ __all__ = [
     "_driver_settings",
     "_ended_archives",
     "_left_directories",
+    "_policy_of",
     "_read_archive_mark",
     "_rebuild_archive_catalog",
     "_recording_columns",

@@ -537,8 +537,8 @@ class _Joined:
     def endpoints(self) -> tuple[EndpointMetrics, ...]:
         addresses: defaultdict[int, list[str]] = defaultdict(list)
         for each in self._by_name["local_socket_address"]:
-            # The key has the id of the counter with the channel's status, and the label ends with the address.
-            addresses[int.from_bytes(each.key[:4], "little")].append(each.label.rpartition(" ")[2])
+            status_id, address = each._bound_address
+            addresses[status_id].append(address)
         return tuple(
             EndpointMetrics(
                 channel=each.channel or "",

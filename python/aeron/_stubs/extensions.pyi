@@ -2,6 +2,8 @@
 
 from typing import Literal, Self, TypeAlias, final
 
+from aeron._stubs.recordings import Recording
+
 _Holder: TypeAlias = Literal["READER", "REPLAY", "CHANGE", "COPY", "CLOCK"]
 
 @final
@@ -177,3 +179,5 @@ class FoundPosition:
     def timestamp_us(self) -> int | None: ...
     @property
     def is_approximate(self) -> bool: ...
+
+def _policy_of(policies: list[RetentionPolicy], recording: Recording) -> RetentionPolicy | None: ...

@@ -14,7 +14,6 @@ import aeron
 from aeron.cli.options import LONGEST_S, directory_option, timeout_option
 from aeron.cli.screen import watch
 from aeron.cli.session import cnc_file
-from aeron.cli.streams import registration_id
 from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time
 
@@ -153,7 +152,7 @@ def _test(compared: Callable[[aeron.CounterSnapshot], str | None], pattern: re.P
 def _identity(counter: aeron.CounterSnapshot) -> str | None:
     if counter.type_id == _SYSTEM:
         return str(counter.id)
-    return _of_stream(counter, registration_id(counter))
+    return _of_stream(counter, counter._stream_registration_id)
 
 
 def _of_stream(counter: aeron.CounterSnapshot, part: int | None) -> str | None:

@@ -69,11 +69,6 @@ def streams_of(counters: Iterable[aeron.CounterSnapshot]) -> list[Stream]:
     return [streams[key] for key in sorted(streams)]
 
 
-def registration_id(counter: aeron.CounterSnapshot) -> int:
-    """Returns the registration id in the key of a stream's counter, which Aeron's own tools show."""
-    return int.from_bytes(counter.key[:8], "little", signed=True)
-
-
 def backlog_lines(stream: Stream) -> Iterator[str]:
     """Yields the lines of the backlog view: distances between the positions of a stream."""
     publishers, senders, receivers = (
@@ -103,12 +98,14 @@ def backlog_lines(stream: Stream) -> Iterator[str]:
 
 def _positions(stream: Stream) -> Iterator[str]:
     for counter in stream.counters:
-        yield f"{counter.label.partition(':')[0]}:{registration_id(counter)}:{counter.value}"
+        yield f"{counter.label.partition(':')[0]}:{counter._stream_registration_id}:{counter.value}"
 
 
 def _values(stream: Stream, type_id: int) -> list[tuple[int, int]]:
     """Returns registration ids and values of the counters of a type."""
-    return [(registration_id(counter), counter.value) for counter in stream.counters if counter.type_id == type_id]
+    return [
+        (counter._stream_registration_id, counter.value) for counter in stream.counters if counter.type_id == type_id
+    ]
 
 
 def _pairs(stream: Stream, first_type: int, second_type: int) -> dict[int, tuple[int, int]]:
@@ -128,7 +125,7 @@ def _as_json(stream: Stream) -> dict[str, object]:
                 "id": counter.id,
                 "type_id": counter.type_id,
                 "name": counter.label.partition(":")[0],
-                "registration_id": registration_id(counter),
+                "registration_id": counter._stream_registration_id,
                 "value": counter.value,
             }
             for counter in stream.counters

@@ -2,7 +2,6 @@
 //! simple model), the effect of holders (such as readers and replays that need data), and the expiry
 //! of readers.
 
-use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::extensions::{NamedReader, RetentionPolicy, RetentionScope};
 use aeron_archive::retention::{
     DoubtedAges, EarlierTime, Holders, MAX_SEGMENTS, Moment, ReaderExpiry, RecordingExtent,
@@ -219,8 +218,7 @@ fn the_policy_with_the_most_specific_scope_applies_to_a_recording() {
     })
     .collect();
     let of = |recording_id, stream_id, channel: &str| {
-        let recording = recording(recording_id, stream_id, channel);
-        let chosen = policy_of(&policies, &recording)?;
+        let chosen = policy_of(&policies, recording_id, stream_id, channel)?;
         policies.iter().position(|policy| policy == chosen)
     };
     assert_eq!(of(7, 10, "aeron:udp?endpoint=a:1"), Some(0));
@@ -229,38 +227,13 @@ fn the_policy_with_the_most_specific_scope_applies_to_a_recording() {
     assert_eq!(of(8, 10, "aeron:udp?endpoint=a:1"), Some(5));
     assert_eq!(of(8, 10, "aeron:ipc"), Some(6));
     assert_eq!(of(8, 10, "aeron-spy:x"), Some(4));
-    assert_eq!(policy_of(&policies[..1], &recording(8, 10, "")), None);
+    assert_eq!(policy_of(&policies[..1], 8, 10, ""), None);
     let equal = [matching(None, "aeron"), matching(None, "ipc:a")].map(|scope| RetentionPolicy {
         scope,
         ..policy(Some(1), None)
     });
-    assert_eq!(
-        policy_of(&equal, &recording(1, 1, "aeron:ipc:a")),
-        Some(&equal[0])
-    );
+    assert_eq!(policy_of(&equal, 1, 1, "aeron:ipc:a"), Some(&equal[0]));
 }
-
-fn recording(recording_id: i64, stream_id: i32, channel: &str) -> RecordingDescriptor {
-    RecordingDescriptor {
-        control_session_id: 0,
-        correlation_id: 0,
-        recording_id,
-        start_timestamp_ms: 0,
-        stop_timestamp_ms: -1,
-        start_position: 0,
-        stop_position: -1,
-        initial_term_id: 0,
-        segment_length: 64 * 1024,
-        term_length: 64 * 1024,
-        mtu_length: 1_408,
-        session_id: 1,
-        stream_id,
-        stripped_channel: channel.into(),
-        original_channel: channel.into(),
-        source_identity: "".into(),
-    }
-}
-
 #[test]
 fn segments_from_the_lowest_position_of_readers_and_replays_on_are_kept() {
     let extent = active(1, &[1, 2, 3]);

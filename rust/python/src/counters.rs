@@ -2,6 +2,7 @@
 
 use aeron_client::{Counter, CounterRecord, CountersReader, SharedBuffer};
 use aeron_memory::counters::MAX_KEY_LENGTH;
+use aeron_memory::counters::keys::{StreamKey, decode_local_address_key};
 use aeron_memory::counters::meaning::{CounterKind, CounterMeaning, CounterSubject, CounterUnit};
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::types::{self, CounterType};
@@ -276,6 +277,18 @@ snapshot! {
         self.subject().recording_id
     }
 
+    /// Registration id in the key of a stream's counter.
+    #[getter(_stream_registration_id)]
+    fn stream_registration_id(&self) -> i64 {
+        StreamKey::decode(&self.padded_key()).registration_id
+    }
+
+    /// Id of the channel's status counter, and the address, in the key of a bound address.
+    #[getter(_bound_address)]
+    fn bound_address(&self) -> (i32, String) {
+        decode_local_address_key(&self.padded_key())
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "<CounterSnapshot {}: {} - {}>",
@@ -318,12 +331,16 @@ impl PyCounterSnapshot {
         CounterMeaning::of(self.type_id, self.id, &self.label)
     }
 
-    /// A key that was passed to the constructor may have any length.
     fn subject(&self) -> CounterSubject {
+        CounterSubject::of(self.type_id, &self.padded_key(), &self.label)
+    }
+
+    /// A key that was passed to the constructor may have any length.
+    fn padded_key(&self) -> [u8; MAX_KEY_LENGTH] {
         let mut key = [0; MAX_KEY_LENGTH];
         let length = self.key.0.len().min(key.len());
         key[..length].copy_from_slice(&self.key.0[..length]);
-        CounterSubject::of(self.type_id, &key, &self.label)
+        key
     }
 }
 

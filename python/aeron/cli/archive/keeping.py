@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import aeron
+from aeron._pipeline import _policy_of
 from aeron.cli.archive.reader import reader_as_json
 from aeron.cli.archive.retention import policy_as_json
 from aeron.cli.text import printable
@@ -56,7 +57,7 @@ def _by_recording(
     policies: list[aeron.RetentionPolicy],
     outcomes: Mapping[int, aeron.RetentionOutcome],
 ) -> dict[int, Keeping]:
-    chosen = {id_: policy_of(policies, recording) for id_, (recording, _) in recorded.items()}
+    chosen = {id_: _policy_of(policies, recording) for id_, (recording, _) in recorded.items()}
     # A policy limits the bytes of all its recordings together.
     used: dict[aeron.RetentionPolicy, int] = {}
     for id_, policy in chosen.items():
@@ -69,27 +70,6 @@ def _by_recording(
         room = None if policy is None or policy.max_bytes is None else policy.max_bytes - used[policy]
         found[id_] = Keeping(tuple(of_recording), policy, room, outcomes.get(id_))
     return found
-
-
-def policy_of(policies: list[aeron.RetentionPolicy], recording: aeron.Recording) -> aeron.RetentionPolicy | None:
-    """Returns the policy that the archive applies to a recording.
-
-    A policy of the recording itself comes first, then one with a stream id, then the one with the longest part of the
-    channel, then the first of the list.
-    """
-    matching = [policy for policy in policies if _matches(policy, recording)]
-    return max(matching, key=_specificity, default=None)
-
-
-def _matches(policy: aeron.RetentionPolicy, recording: aeron.Recording) -> bool:
-    if policy.recording_id is not None:
-        return policy.recording_id == recording.recording_id
-    is_of_stream = policy.stream_id is None or policy.stream_id == recording.stream_id
-    return is_of_stream and (policy.channel or "") in recording.original_channel
-
-
-def _specificity(policy: aeron.RetentionPolicy) -> tuple[bool, bool, int]:
-    return policy.recording_id is not None, policy.stream_id is not None, len(policy.channel or "")
 
 
 def lag_cell(keeping: Keeping, position: int) -> str:

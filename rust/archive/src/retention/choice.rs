@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 
-use crate::catalog::RecordingDescriptor;
 use crate::extensions::{RetentionPolicy, RetentionScope};
 
-/// Returns the policy of a recording; a recording has at most one.
+/// Returns the policy of a recording, given its id, stream id and original channel; a recording has at most one.
 ///
 /// If a policy is for this one recording, that policy is returned. Otherwise, the matching policy
 /// with the most specific scope is returned. A scope with a stream id is more specific than a scope
@@ -13,17 +12,15 @@ use crate::extensions::{RetentionPolicy, RetentionScope};
 /// policies are left, the first of `policies` is returned.
 pub fn policy_of<'a>(
     policies: impl IntoIterator<Item = &'a RetentionPolicy>,
-    recording: &RecordingDescriptor,
+    recording_id: i64,
+    stream_id: i32,
+    original_channel: &str,
 ) -> Option<&'a RetentionPolicy> {
+    let specificity = |scope| specificity(scope, recording_id, stream_id, original_channel);
     policies
         .into_iter()
         .enumerate()
-        .filter_map(|(index, policy)| {
-            Some((
-                (specificity(&policy.scope, recording)?, Reverse(index)),
-                policy,
-            ))
-        })
+        .filter_map(|(index, policy)| Some(((specificity(&policy.scope)?, Reverse(index)), policy)))
         .max_by_key(|(rank, _)| *rank)
         .map(|(_, policy)| policy)
 }
@@ -33,19 +30,20 @@ pub fn policy_of<'a>(
 type Specificity = (bool, bool, usize);
 
 /// Returns how specific a scope is for a recording; `None` if the recording is not in the scope.
-fn specificity(scope: &RetentionScope, recording: &RecordingDescriptor) -> Option<Specificity> {
+fn specificity(
+    scope: &RetentionScope,
+    recording_id: i64,
+    recorded_stream_id: i32,
+    original_channel: &str,
+) -> Option<Specificity> {
     match scope {
-        RetentionScope::Recording(id) => {
-            (*id == recording.recording_id).then_some((true, false, 0))
-        }
+        RetentionScope::Recording(id) => (*id == recording_id).then_some((true, false, 0)),
         RetentionScope::Matching {
             stream_id,
             channel_fragment,
         } => {
-            let is_in_scope = stream_id.is_none_or(|id| id == recording.stream_id)
-                && recording
-                    .original_channel
-                    .contains(channel_fragment.as_str());
+            let is_in_scope = stream_id.is_none_or(|id| id == recorded_stream_id)
+                && original_channel.contains(channel_fragment.as_str());
             is_in_scope.then_some((false, stream_id.is_some(), channel_fragment.len()))
         }
     }

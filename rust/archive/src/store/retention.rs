@@ -25,7 +25,12 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         recording_id: i64,
     ) -> Result<Option<&RetentionPolicy>, StoreError> {
         let recording = self.recording(recording_id)?;
-        Ok(policy_of(self.extensions().policies(), recording))
+        Ok(policy_of(
+            self.extensions().policies(),
+            recording.recording_id,
+            recording.stream_id,
+            &recording.original_channel,
+        ))
     }
 
     /// Returns the extent of a recording, without times of segments. The caller passes the recorded

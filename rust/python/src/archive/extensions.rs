@@ -3,10 +3,11 @@
 use aeron_archive::client::ListedInfo;
 use aeron_archive::extensions::{NamedReader, RetentionPolicy, RetentionScope};
 use aeron_archive::objects::CopiedRange;
-use aeron_archive::retention::RetentionOutcome;
+use aeron_archive::retention::{RetentionOutcome, policy_of};
 use aeron_protocol::archive::RetentionHolder;
 use pyo3::prelude::*;
 
+use super::recording::PyRecording;
 use crate::snapshot::{Octets, snapshot};
 
 snapshot! {
@@ -171,6 +172,34 @@ impl From<NamedReader> for PyNamedReader {
             max_lag_bytes: reader.max_lag,
         }
     }
+}
+
+impl PyRetentionPolicy {
+    fn to_policy(&self) -> RetentionPolicy {
+        let scope = match self.recording_id {
+            Some(recording_id) => RetentionScope::Recording(recording_id),
+            None => RetentionScope::Matching {
+                stream_id: self.stream_id,
+                channel_fragment: self.channel.clone().unwrap_or_default(),
+            },
+        };
+        RetentionPolicy {
+            scope,
+            max_bytes: self.max_bytes,
+            max_age_ms: self.max_age_ms,
+        }
+    }
+}
+
+/// Returns the policy that an archive applies to a recording, or `None`.
+#[pyfunction]
+pub fn _policy_of(
+    policies: Vec<PyRef<'_, PyRetentionPolicy>>,
+    recording: PyRef<'_, PyRecording>,
+) -> Option<PyRetentionPolicy> {
+    let policies: Vec<_> = policies.iter().map(|policy| policy.to_policy()).collect();
+    let (id, channel) = (recording.recording_id, &recording.original_channel);
+    policy_of(&policies, id, recording.stream_id, channel).map(|policy| policy.clone().into())
 }
 
 impl From<RetentionPolicy> for PyRetentionPolicy {

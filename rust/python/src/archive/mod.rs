@@ -51,6 +51,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<signals::PyRecordingSignals>()?;
     files::register(module)?;
     module.add_function(wrap_pyfunction!(columns::_recording_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(extensions::_policy_of, module)?)?;
     module.add_function(wrap_pyfunction!(connect::async_connect_archive, module)?)?;
     module.add_function(wrap_pyfunction!(connect::connect_archive, module)?)?;
     module.add("FROM_LIVE", FROM_LIVE)?;
