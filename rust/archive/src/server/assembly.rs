@@ -66,7 +66,7 @@ impl Assembly {
             clocks,
             open_objects,
         } = foundation;
-        let surroundings = ArchiveEnvironment {
+        let environment = ArchiveEnvironment {
             storage: storage(context, directories),
             aeron: connect(context, archive_id)?,
             archive_id,
@@ -91,7 +91,7 @@ impl Assembly {
                 Some(opened.map_err(|reason| ArchiveStartError::Objects { reason })?)
             }
         };
-        let start = ArchiveStart::new(context.clone(), surroundings)?;
+        let start = ArchiveStart::new(context.clone(), environment)?;
         let mut start = start.with_objects(objects);
         loop {
             if let Some(core) = start.poll()? {

@@ -66,7 +66,7 @@ pub struct ArchiveEnvironment<S> {
 pub struct ArchiveStart<S: Storage> {
     context: ArchiveContext,
     choices: ArchiveChoices,
-    surroundings: Option<ArchiveEnvironment<S>>,
+    environment: Option<ArchiveEnvironment<S>>,
     objects: Option<ArchiveObjects>,
     step: StartStep<S>,
 }
@@ -107,15 +107,15 @@ impl<S: Storage + Clone> ArchiveStart<S> {
     /// The configuration is not valid.
     pub fn new(
         context: ArchiveContext,
-        surroundings: ArchiveEnvironment<S>,
+        environment: ArchiveEnvironment<S>,
     ) -> Result<Self, ArchiveStartError> {
-        let timeout_ns = surroundings.aeron.inter_service_timeout().as_nanos() as i64;
-        let now_ns = surroundings.nano_clock.nano_time();
+        let timeout_ns = environment.aeron.inter_service_timeout().as_nanos() as i64;
+        let now_ns = environment.nano_clock.nano_time();
         let deadline_ns = now_ns.saturating_add(timeout_ns);
         Ok(Self {
             choices: context.conclude()?,
             context,
-            surroundings: Some(surroundings),
+            environment: Some(environment),
             objects: None,
             step: StartStep::ArchiveId { deadline_ns },
         })
@@ -138,21 +138,20 @@ impl<S: Storage + Clone> ArchiveStart<S> {
     /// # Panics
     /// If the start has already returned the archive. It may also panic after an error.
     pub fn poll(&mut self) -> Result<Option<ArchiveCore<S>>, ArchiveStartError> {
-        let surroundings = self.surroundings.as_ref().expect("the start has not ended");
-        surroundings.aeron.do_work();
-        let now_ns = surroundings.nano_clock.nano_time();
+        let environment = self.environment.as_ref().expect("the start has not ended");
+        environment.aeron.do_work();
+        let now_ns = environment.nano_clock.nano_time();
         match &mut self.step {
             StartStep::ArchiveId { deadline_ns } => {
-                let archive_id = surroundings.archive_id;
-                if is_archive_there(&surroundings.aeron.counters_reader(), archive_id) {
+                let archive_id = environment.archive_id;
+                if is_archive_there(&environment.aeron.counters_reader(), archive_id) {
                     return match now_ns >= *deadline_ns {
                         true => Err(ArchiveStartError::ArchiveIdInUse { archive_id }),
                         false => Ok(None),
                     };
                 }
                 let labels = labels(&self.context, archive_id);
-                self.step =
-                    StartStep::Counters(ArchiveCounters::ask(&surroundings.aeron, &labels)?);
+                self.step = StartStep::Counters(ArchiveCounters::ask(&environment.aeron, &labels)?);
             }
             StartStep::Counters(pending) => {
                 if let Some(counters) = pending.poll(now_ns)? {
@@ -171,34 +170,34 @@ impl<S: Storage + Clone> ArchiveStart<S> {
     }
 
     fn open_store(&self, counters: ArchiveCounters) -> Result<OpenedStore<S>, ArchiveStartError> {
-        let surroundings = self.surroundings.as_ref().expect("the start has not ended");
-        let now_ms = surroundings.epoch_clock.time_ms();
-        let options = store_options(&self.context, &self.choices, surroundings.boot_id);
+        let environment = self.environment.as_ref().expect("the start has not ended");
+        let now_ms = environment.epoch_clock.time_ms();
+        let options = store_options(&self.context, &self.choices, environment.boot_id);
         let (mut store, recovered) =
-            ArchiveStore::open_with(surroundings.storage.clone(), options, now_ms, &mut || {
+            ArchiveStore::open_with(environment.storage.clone(), options, now_ms, &mut || {
                 self.context.run_driver();
-                _ = surroundings.aeron.do_work()
+                _ = environment.aeron.do_work()
             })?;
-        store.set_arrival_clock(ArrivalClock::new(Arc::clone(&surroundings.epoch_clock)));
+        store.set_arrival_clock(ArrivalClock::new(Arc::clone(&environment.epoch_clock)));
         Ok(OpenedStore {
             counters,
             store,
             recovered,
-            events: recording_events(&surroundings.aeron, &self.context)?,
-            streams: control_streams(&surroundings.aeron, &self.context)?,
+            events: recording_events(&environment.aeron, &self.context)?,
+            streams: control_streams(&environment.aeron, &self.context)?,
             now_ms,
         })
     }
 
     fn finish(&mut self, events: RecordingEvents) -> Result<ArchiveCore<S>, ArchiveStartError> {
-        let surroundings = self.surroundings.take().expect("the start has not ended");
+        let environment = self.environment.take().expect("the start has not ended");
         let over = StartStep::ArchiveId {
             deadline_ns: i64::MIN,
         };
         let StartStep::Streams(opened) = std::mem::replace(&mut self.step, over) else {
             unreachable!("the streams are the last step");
         };
-        let parts = (surroundings, *opened, events, self.objects.take());
+        let parts = (environment, *opened, events, self.objects.take());
         ArchiveCore::new(&self.context, &self.choices, parts)
     }
 }
@@ -220,7 +219,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
     fn new(
         context: &ArchiveContext,
         choices: &ArchiveChoices,
-        (surroundings, opened, events, objects): (
+        (environment, opened, events, objects): (
             ArchiveEnvironment<S>,
             OpenedStore<S>,
             RecordingEvents,
@@ -234,7 +233,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             nano_clock: nano,
             mut random,
             ..
-        } = surroundings;
+        } = environment;
         let OpenedStore {
             counters,
             mut store,
@@ -264,7 +263,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         );
         let (reads, clock) = (counters.reads.clone(), Arc::clone(&nano));
         let (copier, fetcher) = objects.map(|it| (it.copier, it.fetcher)).unzip();
-        let replayer = Replayer::new(surroundings.storage, commands_to_replayer, replayer_events)
+        let replayer = Replayer::new(environment.storage, commands_to_replayer, replayer_events)
             .fetch_by(fetcher)
             .measure_reads(clock, move |bytes, ns| reads.note(bytes, ns));
         let (recorder_commands, commands_to_recorder) = channel();
@@ -277,7 +276,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             events,
             meter(&counters.writes),
         );
-        let mut reports = (surroundings.reports)(now_ms, counters.errors.clone())?;
+        let mut reports = (environment.reports)(now_ms, counters.errors.clone())?;
         for recording in recovered.iter().filter(|recording| recording.is_torn) {
             reports.report(now_ms, &recording.to_string());
         }
