@@ -10,6 +10,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.conftest import eventually
 
 import aeron
@@ -105,10 +106,25 @@ def test_an_existing_file_is_not_replaced(driver: aeron.MediaDriver, tmp_path: P
     assert output.read_text() == "mine"
 
 
+def test_a_signal_right_after_the_creation_of_the_file_leaves_no_file(
+    driver: aeron.MediaDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fdopen = os.fdopen
+
+    def interrupted(descriptor: int, mode: str) -> Any:
+        assert len(list(tmp_path.iterdir())) == 1
+        fdopen(descriptor, mode).close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fdopen", interrupted)
+    result = run("report", "--dir", driver.dir, "-o", tmp_path / "report.tar.gz")
+    assert (result.exit_code, list(tmp_path.iterdir())) == (1, [])
+
+
 def test_an_interrupted_report_leaves_no_file(driver: aeron.MediaDriver, tmp_path: Path) -> None:
     output = tmp_path / "report.tar.gz"
     with Command("report", "--dir", driver.dir, "-o", output) as command:
-        eventually(output.exists)
+        eventually(lambda: any(tmp_path.iterdir()))
         command.send(signal.SIGTERM)
         assert command.end() == 1
-    assert not output.exists()
+    assert list(tmp_path.iterdir()) == []

@@ -23,6 +23,7 @@ import click
 import aeron
 from aeron._pipeline import _read_archive_mark
 from aeron.cli.options import directory_option
+from aeron.export_output import OutputFile
 
 _TIMEOUT_S = 60
 """Time limit of one part."""
@@ -65,19 +66,14 @@ def command(*, directory: str, archive: Path | None, output: Path) -> None:
     only reads, except for the output, which must not exist. A part that fails is named, and the others are written.
     """
     try:
-        file = os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+        with OutputFile(output, overwrite=False) as place:
+            # Settings and paths are for nobody else to read.
+            descriptor = os.open(place.new_file("tar.gz"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archived:
+                problems = _write(archived, directory, archive)
     except OSError as error:
-        raise click.ClickException(f"{output} cannot be created: {error.strerror}") from error
-    try:
-        with file, tarfile.open(fileobj=file, mode="w:gz") as archived:
-            problems = _write(archived, directory, archive)
-    except BaseException as error:
-        # A part of a report would look like a whole one.
-        with contextlib.suppress(OSError):
-            output.unlink()
-        if isinstance(error, OSError):
-            raise click.ClickException(f"{output} cannot be written: {error.strerror}") from error
-        raise
+        reason = "File exists" if isinstance(error, FileExistsError) and os.path.lexists(output) else error.strerror
+        raise click.ClickException(f"{output} cannot be created: {reason}") from error
     for problem in problems:
         click.echo(f"left out: {problem}", err=True)
     click.echo(f"wrote {output}, {output.stat().st_size} bytes")
